@@ -45,9 +45,11 @@ type step struct {
 
 	Merge, Restart, Numbers, Create, Append, Recursive, Regex bool
 
-	IgnoreCase bool           `json:"ignore_case"`
-	Want       map[string]any `json:"want"`
-	Error      string         `json:"error"`
+	IgnoreCase bool `json:"ignore_case"`
+
+	Gitignore bool           `json:"gitignore"`
+	Want      map[string]any `json:"want"`
+	Error     string         `json:"error"`
 }
 
 func TestBehaviour(t *testing.T) {
@@ -207,10 +209,13 @@ func (r *runner) doFiles(ctx context.Context, s step) (any, error) {
 	case "list":
 		return sb.List(ctx, s.Path)
 	case "glob":
+		if s.Gitignore {
+			return sb.Glob(ctx, s.Pattern, s.Path, sandbox.FileGitignore)
+		}
 		return sb.Glob(ctx, s.Pattern, s.Path)
 	case "grep":
 		return sb.Grep(ctx, s.Pattern, &sandbox.GrepOptions{Path: s.Path, Regex: s.Regex,
-			IgnoreCase: s.IgnoreCase})
+			IgnoreCase: s.IgnoreCase, Gitignore: s.Gitignore})
 	}
 	return r.doWorkspace(ctx, s)
 }

@@ -267,6 +267,13 @@ exports.packStatOptions = (o, verb, hooks) => {
   return (o.nofollow ? 1 : 0);
 };
 
+const KEYS_GlobOptions = new Set(['gitignore', 'nofollow', 'signal']);
+exports.packGlobOptions = (o, verb, hooks) => {
+  if (o === undefined || o === null) return 0;
+  checkKeys(o, KEYS_GlobOptions, verb);
+  return (o.nofollow ? 1 : 0) | (o.gitignore ? 512 : 0);
+};
+
 const KEYS_WatchOptions = new Set(['nofollow', 'recursive', 'signal']);
 exports.packWatchOptions = (o, verb, hooks) => {
   if (o === undefined || o === null) return 0;
@@ -274,11 +281,11 @@ exports.packWatchOptions = (o, verb, hooks) => {
   return (o.nofollow ? 1 : 0) | (o.recursive ? 16 : 0);
 };
 
-const KEYS_GrepOptions = new Set(['context', 'glob', 'ignoreCase', 'max', 'path', 'regex', 'signal']);
+const KEYS_GrepOptions = new Set(['context', 'gitignore', 'glob', 'ignoreCase', 'max', 'path', 'regex', 'signal']);
 exports.packGrepOptions = (o, verb, hooks) => {
   if (o === undefined || o === null) return undefined;
   checkKeys(o, KEYS_GrepOptions, verb);
-  const flags = (o.regex ? 1 : 0) | (o.ignoreCase ? 2 : 0);
+  const flags = (o.regex ? 1 : 0) | (o.ignoreCase ? 2 : 0) | (o.gitignore ? 4 : 0);
   return [
     flags,
     o.path,

@@ -933,6 +933,15 @@ export interface StatOptions {
   signal?: AbortSignal;
 }
 
+export interface GlobOptions {
+  /** refuse symlinks in the path; stat: the link itself */
+  nofollow?: boolean;
+  /** glob: leave out what .gitignore files name */
+  gitignore?: boolean;
+  /** Ends the call; it then fails with the name AbortError. */
+  signal?: AbortSignal;
+}
+
 export interface WatchOptions {
   /** refuse symlinks in the path; stat: the link itself */
   nofollow?: boolean;
@@ -947,6 +956,8 @@ export interface GrepOptions {
   regex?: boolean;
   /** ignoreCase */
   ignoreCase?: boolean;
+  /** leave out what .gitignore files name, and .git */
+  gitignore?: boolean;
   /** file or directory; undefined: the working directory */
   path?: Path;
   /** undefined: every file */

@@ -6,7 +6,7 @@ import {
   DeleteOptions, DiffOptions, DiffResult, DoctorResult, EditItem, EditOptions, EditResult, ExecOptions, ExecResult,
   ExportOptions, FileContent, FileInfo, FileList, GrepOptions, GrepResult, LogChunk, MkdirOptions, NetworkInfo,
   NetworkRules, Operation, Path, ProcessInfo, ReadBytesOptions, ReadOptions, ReadResult as ReadFields, SandboxEntry,
-  SandboxInfo, SandboxOptions, SnapshotEntry, SnapshotResult, StartOptions, StatOptions, TransferOptions, Verdict,
+  SandboxInfo, SandboxOptions, SnapshotEntry, SnapshotResult, StartOptions, StatOptions, GlobOptions, TransferOptions, Verdict,
   WatchEvent, WatchOptions, WriteManyOptions, WriteOptions, WriteResult,
 } from './generated.js';
 
@@ -159,7 +159,7 @@ export class Sandbox {
   stat(path: Path, options?: StatOptions): Promise<FileInfo>;
   list(path?: Path, options?: StatOptions): Promise<FileList>;
   /** Patterns have ** * ? [..] {a,b} and match dotfiles; results are relative to `path`. */
-  glob(pattern: string, path?: Path, options?: StatOptions): Promise<FileList>;
+  glob(pattern: string, path?: Path, options?: GlobOptions): Promise<FileList>;
   /** Literal unless `regex`. */
   grep(pattern: string | Uint8Array, options?: GrepOptions): Promise<GrepResult>;
   watch(path?: Path, options?: WatchOptions): Promise<Watch>;

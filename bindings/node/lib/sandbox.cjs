@@ -169,7 +169,7 @@ class Sandbox {
 
   /** Paths below `path` (default: the working directory) that match. */
   async glob(pattern, path, options) {
-    return run('glob', this.#handle, [pattern, path, g.packStatOptions(options, 'glob')], options?.signal);
+    return run('glob', this.#handle, [pattern, path, g.packGlobOptions(options, 'glob')], options?.signal);
   }
 
   async grep(pattern, options) {

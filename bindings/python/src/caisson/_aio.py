@@ -250,20 +250,23 @@ class AsyncSandbox(SandboxBase):
         """The entries of a directory, sorted by name."""
         return await call(lambda: self._sync.list(path, nofollow=nofollow))
 
-    async def glob(self, pattern: Path, path: Path | None = None, *,
-                   nofollow: bool = False) -> FileList:
+    async def glob(self, pattern: Path, path: Path | None = None, *, nofollow: bool = False,
+                   gitignore: bool = False) -> FileList:
         """The files below a directory whose path matches: ** * ? [..] {a,b}, also dotfiles.
-        Paths are sorted and relative to the directory."""
-        return await call(lambda: self._sync.glob(pattern, path, nofollow=nofollow))
+        Paths are sorted and relative to the directory. gitignore leaves out what .gitignore
+        files name."""
+        return await call(lambda: self._sync.glob(pattern, path, nofollow=nofollow,
+                                  gitignore=gitignore))
 
     async def grep(self, pattern: Path, path: Path | None = None, *, glob: Path | None = None,
-                   regex: bool = False, ignore_case: bool = False, context: int = 0,
-                   max: int = 0) -> GrepResult:
+                   regex: bool = False, ignore_case: bool = False, gitignore: bool = False,
+                   context: int = 0, max: int = 0) -> GrepResult:
         """The lines that contain the pattern, which is literal unless regex; sorted by path and
-        line. Binary files are skipped."""
+        line. Binary files are skipped. gitignore leaves out what .gitignore files name."""
         return await call_cancellable(lambda cancel: self._sync.grep(pattern, path, glob=glob,
                                                      regex=regex, ignore_case=ignore_case,
-                                                     context=context, max=max, cancel=cancel))
+                                                     gitignore=gitignore, context=context,
+                                                     max=max, cancel=cancel))
 
     async def watch(self, path: Path = '.', *, recursive: bool = False) -> AsyncWatch:
         """Watches a directory; with recursive all below it, too."""

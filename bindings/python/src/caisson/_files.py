@@ -7,7 +7,8 @@ from typing import Any, TypedDict, Union
 from . import _callbacks as callbacks
 from ._callbacks import Sink, Source
 from ._constants import (FILE_APPEND, FILE_CREATE, FILE_HASH, FILE_NO_PARENTS, FILE_NOFOLLOW,
-                         FILE_NUMBERS, FILE_RECURSIVE, FILE_SYNC, FILE_TEXT, GREP_IGNORE_CASE,
+                         FILE_GITIGNORE, FILE_NUMBERS, FILE_RECURSIVE, FILE_SYNC, FILE_TEXT,
+                         GREP_GITIGNORE, GREP_IGNORE_CASE,
                          GREP_REGEX, LINES_DEFAULT, TRANSFER_PROTECTED)
 from ._encode import Data, Keeper, Path, data, fsname, nbytes, optional
 from ._errors import take
@@ -238,20 +239,21 @@ class Files:
                                        FILE_NOFOLLOW * nofollow))
 
     def glob(self, pattern: Path, path: Path | None = None, *,
-             nofollow: bool = False) -> FileList:
+             nofollow: bool = False, gitignore: bool = False) -> FileList:
         """The files below a directory whose path matches: ** * ? [..] {a,b}, also dotfiles. Paths
-        are sorted and relative to the directory."""
+        are sorted and relative to the directory. gitignore leaves out what .gitignore files name."""
         return _files(self._handle.ask(_LIST, lib.csn_glob, fsname(pattern), optional(path),
-                                       FILE_NOFOLLOW * nofollow))
+                                       FILE_NOFOLLOW * nofollow | FILE_GITIGNORE * gitignore))
 
     def grep(self, pattern: Path, path: Path | None = None, *, glob: Path | None = None,
-             regex: bool = False, ignore_case: bool = False, context: int = 0, max: int = 0,
-             cancel: Cancel | None = None) -> GrepResult:
+             regex: bool = False, ignore_case: bool = False, gitignore: bool = False,
+             context: int = 0, max: int = 0, cancel: Cancel | None = None) -> GrepResult:
         """The lines that contain the pattern, which is literal unless regex; sorted by path and
-        line. Binary files are skipped."""
+        line. Binary files are skipped. gitignore leaves out what .gitignore files name."""
         keeper, opts = Keeper(), ffi.new("csn_grep_opts *")
         opts.size = ffi.sizeof("csn_grep_opts")
-        opts.flags = GREP_REGEX * regex | GREP_IGNORE_CASE * ignore_case
+        opts.flags = (GREP_REGEX * regex | GREP_IGNORE_CASE * ignore_case |
+                      GREP_GITIGNORE * gitignore)
         opts.context, opts.max = context, max
         if path is not None:
             opts.path = keeper.string(path)
