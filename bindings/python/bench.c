@@ -1,5 +1,5 @@
-/* bench.c: the calls that `bench` compares with, as a shared object: a loop in C over the library
- * that the Python process has loaded. Each function returns nanoseconds per call. */
+/* bench.c: the calls that `bench` compares with, as a shared object: a loop in C over the
+ * library that the Python process has loaded. Each function returns nanoseconds per call. */
 #define _GNU_SOURCE
 #include <caisson/caisson.h>
 #include <time.h>

@@ -34,6 +34,12 @@ class Handles(Case):
             gc.collect()
         until(lambda: not is_alive(pid))
 
+    def test_a_process_keeps_its_sandbox(self):
+        process = caisson.Sandbox(backend="local", workspace=self.dir).start_sh("exit 4")
+        gc.collect()
+        self.assertEqual(process.wait().exit_code, 4)
+        process._sandbox.close()
+
     def test_a_sandbox_is_not_pickled(self):
         with self.assertRaisesRegex(TypeError, "Sandbox.connect"):
             pickle.dumps(self.sb)

@@ -197,8 +197,7 @@ class Commands:
                                                   **options))
 
     def _start(self, function: Any, what: Any, command: _Command) -> Process:
-        pointer = self._handle.ask(_PROCESS, function, what, command.opts)
-        return Process(pointer, self._handle)
+        return Process(self._handle.ask(_PROCESS, function, what, command.opts), self)
 
     def start(self, argv: Iterable[Path], *, cwd: Path | None = None,
               env: Mapping[str, str] | None = None, timeout_ms: int | None = None,
@@ -227,7 +226,7 @@ class Commands:
 
     def process(self, pid: int) -> Process:
         """A handle of an existing background process."""
-        return Process(self._handle.ask(_PROCESS, lib.csn_process_open, pid), self._handle)
+        return Process(self._handle.ask(_PROCESS, lib.csn_process_open, pid), self)
 
     def processes(self) -> list[ProcessInfo]:
         """All background processes, running and ended."""

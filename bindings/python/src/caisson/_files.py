@@ -272,7 +272,7 @@ class Files:
         """Watches a directory; with recursive all below it, too."""
         pointer = self._handle.ask(ffi.typeof("csn_watch **"), lib.csn_watch_open, fsname(path),
                                    FILE_RECURSIVE * recursive)
-        return Watch(pointer, self._handle)
+        return Watch(pointer, self)
 
     # ---- transfer ----
 

@@ -5,6 +5,7 @@ default executor of asyncio. Threads that have had nothing to do for a while end
 """
 from __future__ import annotations
 
+import _thread
 import queue
 import threading
 from collections.abc import Callable
@@ -31,8 +32,8 @@ class Pool:
                 self._idle -= 1
             elif self._count < THREADS_MAX:
                 self._count += 1
-                threading.Thread(target=self._work, args=(job,), name=f"caisson-{self._count}",
-                                 daemon=True).start()
+                # Thread.start would wait until the new thread runs, on the event loop.
+                _thread.start_new_thread(self._work, (job,))
                 return
             else:
                 self._unassigned += 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import signal as signals
 import threading
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from ._constants import STDERR, STDOUT
 from ._encode import Data, data, nbytes
@@ -16,12 +16,19 @@ _LIST, _CHUNK = ffi.typeof("csn_process_list **"), ffi.typeof("csn_log_chunk **"
 _STREAMS = {"stdout": STDOUT, "stderr": STDERR}
 
 
+class HasHandle(Protocol):
+    """A sandbox."""
+
+    _handle: Handle
+
+
 class Process:
     """A background process of a sandbox. Closing the handle leaves the process running, unless it
     was started with `tied`."""
 
-    def __init__(self, pointer: Any, sandbox: Handle) -> None:
-        self._handle = Handle(pointer, lib.csn_process_free, sandbox)
+    def __init__(self, pointer: Any, sandbox: HasHandle) -> None:
+        self._sandbox = sandbox  # which is not closed as garbage before this
+        self._handle = Handle(pointer, lib.csn_process_free, sandbox._handle)
         self._pid: int = lib.csn_process_pid(pointer)
 
     @property
@@ -109,8 +116,9 @@ class Watch:
     """Events of a watched directory. Iterating waits for them, and ends when the directory or the
     sandbox has gone."""
 
-    def __init__(self, pointer: Any, sandbox: Handle) -> None:
-        self._handle = Handle(pointer, lib.csn_watch_free, sandbox)
+    def __init__(self, pointer: Any, sandbox: HasHandle) -> None:
+        self._sandbox = sandbox
+        self._handle = Handle(pointer, lib.csn_watch_free, sandbox._handle)
         self._event: Any = ffi.new("csn_event *")
         self._one = threading.Lock()  # the library allows one thread at a time
 
