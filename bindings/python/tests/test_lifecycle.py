@@ -82,12 +82,8 @@ class Handles(Case):
         sb.extend(7_200_000)
         self.assertGreater(sb.info().expires_ms, before)
         self.assertCode("unsupported", sb.reset)
-        if "pause" in sb.info().capabilities:
-            sb.pause()
-            sb.resume()
-        else:
-            self.assertCode("unsupported", sb.pause)
-            self.assertCode("unsupported", sb.resume)
+        self.assertCode("unsupported", sb.pause)
+        self.assertCode("unsupported", sb.resume)
         self.assertEqual(sb.exec(["true"]).exit_code, 0)
 
     def test_cleanup(self):
@@ -170,7 +166,7 @@ class Records(Case):
         need_jail()
         got = caisson.doctor(self.dir)
         self.assertTrue(got.items)
-        self.assertIn(got.rung, ("full", "weaker"))
+        self.assertEqual(got.rung, "full")
         self.assertRegex(caisson.version(), r"^\d+\.\d+\.\d+")
 
     def test_errors_can_be_pickled(self):
@@ -384,14 +380,14 @@ class BackendErrors(unittest.TestCase):
             self.assertIn(text, str(caught.exception))
 
 
-class Log(unittest.TestCase):
+class Log(Case):
     def test_debug_lines(self):
-        script = ("import caisson, sys\nlines = []\ncaisson.set_log(lines.append)\n"
-                  "try: caisson.Sandbox(backend='local', workspace='/none/such')\n"
-                  "except caisson.Error: pass\ncaisson.set_log(None)\n"
-                  "print(all(isinstance(l, str) for l in lines))")
+        script = ("import caisson\nlines = []\ncaisson.set_log(lines.append)\n"
+                  f"with caisson.Sandbox(backend='local', workspace={str(self.dir)!r}) as sb:\n"
+                  "    sb.write('f', 'x')\n    caisson.set_log(None)\n    sb.write('g', 'x')\n"
+                  "print([line.split()[0] for line in lines])")
         done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True)
-        self.assertEqual(done.stdout, b"True\n")
+        self.assertEqual(done.stdout, b"['write']\n")
 
 
 class Command(unittest.TestCase):
