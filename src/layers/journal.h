@@ -3,7 +3,8 @@
  * The store has `commit.staging` while temporary files are made: it names them, so that they
  * can be removed. It has `commit.journal` from the commit point until every operation is done.
  * Both have the same format. While there is anything to finish or to undo, `commit.staging`
- * exists: a commit that is complete renames its journal to that before it removes it. Operations are idempotent and executed in their order. */
+ * exists: a commit that is complete renames its journal to that before it removes it.
+ * Operations are idempotent and executed in their order. */
 #pragma once
 #include <sys/types.h>
 
@@ -94,7 +95,8 @@ int csn_side_read(int dir, const char *name, csn_change_side *ret);
  * device is not compared: its number can be another one after the next boot. */
 bool csn_side_same(const csn_change_side *a, const csn_change_side *b);
 
-/* The attributes of a file of a layer that a commit keeps, as NAME NUL LENGTH BYTES ..., in the arena. */
+/* The attributes of a file of a layer that a commit keeps, as NAME NUL LENGTH BYTES ..., in the
+ * arena. */
 int csn_attrs_read(int fd, csn_arena *arena, const void **ret, uint64_t *ret_len);
 /* Sets them. exact: removes the others. */
 int csn_attrs_write(int fd, const void *attrs, uint64_t len, bool exact);

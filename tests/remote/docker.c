@@ -256,23 +256,23 @@ static void search_from_the_root_skips_what_it_may_not_read(void **state)
 
     (void)state;
     opened(CFG(0));
-    gives("mkdir -p /work/shut; echo needle >/work/shut/in; echo needle >/work/plain-text; "
-          "chmod 0 /work/shut",
+    gives("mkdir -p /stuff/shut; echo needle >/stuff/shut/in; echo needle >/stuff/plain-text; "
+          "chmod 0 /stuff/shut",
           "");
     csn_status st = csn_glob(sb, "**/{plain-text,shut,in}", "/", 0, &found, E);
     if (st < 0)
         print_message("%s\n", csn_error_message(err));
     assert_int_equal(st, CSN_OK);
     assert_int_equal(found->count, 2);
-    assert_string_equal(found->items[0].path, "work/plain-text");
-    assert_string_equal(found->items[1].path, "work/shut");
+    assert_string_equal(found->items[0].path, "stuff/plain-text");
+    assert_string_equal(found->items[1].path, "stuff/shut");
     csn_file_list_free(found);
     assert_int_equal(csn_grep(sb, "needle",
                               CSN_OPTS(csn_grep_opts, .path = "/", .glob = "plain-text"),
                               &lines, E),
                      CSN_OK);
     assert_int_equal(lines->count, 1);
-    assert_string_equal(lines->items[0].path, "work/plain-text");
+    assert_string_equal(lines->items[0].path, "stuff/plain-text");
     csn_grep_result_free(lines);
 }
 

@@ -121,8 +121,8 @@ uint64_t csn_jail_limit_disk(const csn_runtime *rt)
     return limit_of(rt->config->disk_max, CSN_DISK_DEFAULT);
 }
 
-/* Of the layers of a copy-on-write workspace; 0: none. Only on request: an ordinary workspace has
- * no limit either, and the default is less than many builds write. */
+/* Of the layers of a copy-on-write workspace; 0: none. Only on request: an ordinary workspace
+ * has no limit either, and the default is less than many builds write. */
 static uint64_t limit_of_layers(const csn_runtime *rt)
 {
     bool layers = rt->level == CSN_LEVEL_NAMESPACES && rt->jail->cow;

@@ -67,4 +67,3 @@ class Keeper(list[Any]):
         made = ffi.from_buffer(data(value))
         self.append(made)
         return made
-
