@@ -1,7 +1,7 @@
 /* cow_kill.c: kills the process that commits, snapshots, rolls back or forks a copy-on-write
  * workspace, before each of its system calls.
  *
- *   cow_kill [user] [POINTS]     of each verb (default 5), spread over its system calls
+ *   cow_kill [user] [POINTS]     of each verb (default 2), spread over its system calls
  *
  * For each point a detached sandbox with changes is made. This program in another role connects
  * to it, stops, and calls the verb; it is traced from there (ptrace) and killed before its nth
@@ -30,7 +30,7 @@
 #include "leftover.h"
 #include "support/support.h"
 
-#define POINTS       5
+#define POINTS       2
 #define END_MS       60000
 #define FAILURES_MAX 5
 #define STACK        23 /* layers; with the one of a fork, the next snapshot merges them */

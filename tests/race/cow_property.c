@@ -30,7 +30,7 @@
 #include "leftover.h"
 #include "support/support.h"
 
-#define OPS_DEFAULT 2000
+#define OPS_DEFAULT 1000
 #define BATCH_MAX   120
 #define SAVED_MAX   40
 #define NAMES_MAX   256
